@@ -239,7 +239,8 @@ def allowed(explained: Explained | None, bound: float) -> Explained | None:
     """Return explanations without those that have more bad rows than a bound allows."""
     if explained is None:
         return None
-    kept = tuple(each for each in explained.explanations if not each.eps > bound)
+    chosen = explained.chosen  # its share is the bound where that binds, but for rounding
+    kept = tuple(each for each in explained.explanations if each is chosen or not each.eps > bound)
     return replace(explained, explanations=kept)
 
 

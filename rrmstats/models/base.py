@@ -50,7 +50,7 @@ from rrmstats.partitions.rows import (
     formula_rows,
     predictor_rows,
 )
-from rrmstats.results.base import RRMResults, labeled_results, without
+from rrmstats.results.base import OPTIMIZER, RRMResults, ignoring, labeled_results, without
 from rrmstats.results.explanations import AT_LARGEST, Stability, UnstableWarning, at_bound
 from rrmstats.results.inference import (
     COV_TYPES,
@@ -168,6 +168,15 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             self.groups = label_array(groups, len(self.endog), None, self._dropped)
             group_numbers(self.groups)
             self._number_groups()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise for what statsmodels' `fit` writes on a model, and for what there is not."""
+            raise AttributeError(
+                f"{type(self).__name__} has no {name!r}: fit() writes nothing on the model, see "
+                "the results that it returns"
+            )
 
     def _checked(
         self,
@@ -339,6 +348,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         """Return parameters that a user gave in the coordinates of the problem."""
         return checks.checked_start(start_params, self.exog_names)
 
+    @ignoring(OPTIMIZER)
     @without(scale="it is estimated from the good rows; see scale of the results")
     def fit(
         self,
@@ -402,8 +412,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             Whether the fit is compared with fits that have a larger `eps_bar`; of more than
             20,000 rows this takes a fit to a sample of them.
         method, disp, full_output, callback, warn_convergence, skip_hessian : optional
-            Options of statsmodels' optimizers, which play no part here: they are accepted so that
-            code written for statsmodels runs.
+            Options of statsmodels' optimizers, which play no part here: they and others, such as
+            `ftol`, are accepted so that code written for statsmodels runs.
 
         Returns
         -------

@@ -22,12 +22,12 @@ from statsmodels.tools.sm_exceptions import MissingDataError, ModelWarning
 from rrmstats.core.block_array import blocked
 from rrmstats.core.entropy import Array, check_eps_bar
 
-# What statsmodels' formula interface passes on to the constructor.
-FORMULA_KEYS = {"missing_idx", "formula", "design_info", "model_spec"}
+# What constructors pass on to statsmodels: what formulas add, and what all models take.
+FORMULA_KEYS = {"missing_idx", "formula", "design_info", "model_spec", "hasconst"}
 BY_KEYWORD = {
     "offset": "; subtract an offset from the response",
     "exposure": "; counts have an exposure, see poisson() and glm()",
-    "var_weights": "; use wls(weights=), or freq_weights= for rows that count several times",
+    "var_weights": "; use glm(var_weights=), or freq_weights= for rows that count several times",
     "family": "; use glm(family=)",
 }
 AUTO = "auto"
@@ -71,9 +71,9 @@ def check_kwargs(name: str, kwargs: dict[str, Any]) -> None:
     """Raise on keywords that no statsmodels interface passes."""
     if "weights" in kwargs:
         raise TypeError(
-            f"{name} got weights=, which is now called freq_weights=; for weights of the "
-            "variance, as statsmodels' WLS has them, use wls() or var_weights= of glm(). The "
-            "weights of the results are those that the fit finds"
+            f"{name} takes no weights=; use freq_weights= for rows that count several times, and "
+            "glm(var_weights=) for rows of unequal noise, which of a linear regression is wls(). "
+            "The weights of the results are those that the fit finds"
         )
     kwargs.pop("check_rank", None)  # what statsmodels' constructors take plays no part here
     unknown = sorted(set(kwargs) - FORMULA_KEYS)

@@ -33,6 +33,7 @@ from rrmstats.laws.families import Gaussian, Link
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.models.checks import AUTO
 from rrmstats.optional import require
+from rrmstats.results.base import OPTIMIZER, ignoring
 from rrmstats.results.regularized import RRMRegularizedResults, regularized_results
 
 # The bound of the first weights where "auto" is to choose it.
@@ -236,6 +237,7 @@ class RegularizedModel:
         """Return the model of other columns, whose linear predictors are added to `eta`."""
         raise NotImplementedError
 
+    @ignoring(OPTIMIZER | {"callback", "disp", "full_output", "maxiter", "start_params"})
     def fit_regularized(
         self,
         method: str = "elastic_net",
@@ -335,9 +337,16 @@ class RegularizedModel:
                 "fit without groups="
             )
         if method != "elastic_net":
-            raise ValueError(f"method must be 'elastic_net', got {method!r}")
-        if not (_is_number(alpha) and 0 <= alpha < np.inf) and alpha is not AUTO and alpha != AUTO:
-            raise ValueError(f"alpha must be one number, at least 0, or 'auto', got {alpha!r}")
+            raise ValueError(
+                f"method must be 'elastic_net', got {method!r}; an alpha for the sum over the "
+                "rows, as 'l1' of statsmodels takes it, is to be divided by nobs"
+            )
+        automatic = isinstance(alpha, str) and alpha == AUTO
+        if not (automatic or (_is_number(alpha) and 0 <= alpha < np.inf)):
+            raise ValueError(
+                f"alpha must be one number, at least 0, or 'auto', got {alpha!r}; for penalties "
+                "of their own divide the columns"
+            )
         if not (_is_number(L1_wt) and 0 <= L1_wt <= 1):
             raise ValueError(
                 f"L1_wt must be in [0, 1], from ridge regression to the lasso, got {L1_wt!r}"

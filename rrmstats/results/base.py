@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, wraps
 from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
@@ -104,6 +104,7 @@ REASONS = {
         "it counts bad rows like others; see scale, resid_deviance and prsquared, and test terms "
         "with compare() or wald_test_terms()"
     ),
+    "linear": "it is that of a linear regression; see pseudo_rsquared() and wald_test_terms()",
     "pictures": (
         "it would draw bad rows like others; use plot_diagnostics() or plot_partial_residuals()"
     ),
@@ -133,6 +134,28 @@ def drawn(plot: MethodT) -> MethodT:
         return figure
 
     return method  # type: ignore[return-value]  # the same signature
+
+
+#: Options of statsmodels' optimizers, which play no part here.
+OPTIMIZER = frozenset(
+    """acc atol attach_wls auto_trim_tol check_step cnvrg_tol epsilon fargs ftol gtol
+    max_start_irls norm optim_hessian optim_score pgtol profile_scale qc_tol qc_verbose retall
+    rtol size_trim_tol tol_criterion trim_mode wls_method xtol zero_tol""".split()
+)
+
+
+def ignoring(names: Collection[str]) -> Callable[[MethodT], MethodT]:
+    """Return a decorator of methods that are passed keywords for nothing, so that code runs."""
+
+    def decorate(method: MethodT) -> MethodT:
+        @wraps(method)
+        def ignorant(self: Any, *args: Any, **kwargs: Any) -> Any:
+            known = {name: value for name, value in kwargs.items() if name not in names}
+            return method(self, *args, **known)
+
+        return ignorant  # type: ignore[return-value]  # the same signature
+
+    return decorate
 
 
 def without(**reasons: str) -> Callable[[MethodT], MethodT]:
@@ -824,12 +847,21 @@ class RRMResults(Units, LikelihoodModelResults):
         return tables.finished(table, self._notes())
 
     def summary2(
-        self, title: str | None = None, alpha: float = 0.05, float_format: str = "%.4f"
+        self,
+        yname: str | None = None,
+        xname: list[str] | None = None,
+        title: str | None = None,
+        alpha: float = 0.05,
+        float_format: str = "%.4f",
     ) -> summary2.Summary:
         """Return the fit as statsmodels' second kind of tables.
 
         Parameters
         ----------
+        yname : str, optional
+            Name of the dependent variable.
+        xname : list of str, optional
+            Names of the parameters.
         title : str, optional
             Title of the tables.
         alpha : float, optional
@@ -851,13 +883,13 @@ class RRMResults(Units, LikelihoodModelResults):
         """
         table, (left, right) = summary2.Summary(), tables.top_entries(self)
         known = {
-            "Dep. Variable:": self.model.endog_names,
+            "Dep. Variable:": yname or self.model.endog_names,
             "Model:": type(self.model).__name__,
             "No. Observations:": f"{self.nobs:.0f}",
         }
         entries = {name: value[0] if value else known.get(name) for name, value in left + right}
         table.add_dict({name: value for name, value in entries.items() if value is not None})
-        frame = summary2.summary_params(self, alpha=alpha, use_t=self.use_t)
+        frame = summary2.summary_params(self, yname, xname, alpha, self.use_t)
         table.add_df(frame, float_format=float_format)
         for note in self._notes():
             table.add_text(note)
@@ -1516,6 +1548,27 @@ class LikelihoodResults(RRMResults):
     def df_model(self) -> float:
         """Rank of the design less its constant."""
         return float(self.rank - self.model.k_constant)
+
+    def _explained_variance(self, mass: Array) -> float:
+        """Return the fraction of the variance that a linear regression explains.
+
+        The variance of the fitted values of rows with a mass (n,) over its sum with the
+        consistent variance of the noise: rows without weight count in neither.
+        """
+        fitted = self.fittedvalues
+        center = mass @ fitted / mass.sum() if self.model.k_constant else 0.0
+        explained = float(mass @ (fitted - center) ** 2)
+        noise = self.scale * max(1 - self.rank / (self.wnobs * (1 - self.eps_hat)), 0.0)
+        return explained / (explained + noise) if explained + noise > 0 else 0.0
+
+    def _adjusted(self, rsquared: float) -> float:
+        """Return a fraction of the variance, adjusted for the number of parameters."""
+        return 1 - (1 - rsquared) * (self.nobs - self.model.k_constant) / self.df_resid
+
+    def _slopes_test(self) -> ContrastResults:
+        """Return Wald's test that all slopes are zero."""
+        slopes = np.arange(len(self.params)) != self.model.data.const_idx
+        return self.wald_test(np.eye(len(self.params))[slopes], scalar=True, use_f=True)
 
     @property
     def _classical_llf(self) -> float:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from statsmodels.genmod.families import Binomial, Gaussian
+from statsmodels.genmod.families.links import Identity
 from statsmodels.genmod.generalized_linear_model import GLM
 
 from rrmstats import plotting
@@ -24,6 +25,8 @@ from rrmstats.results.means import LinkFunctions, MeanResults
 # Share of eps_bar from which the estimated share of bad rows counts as all of it.
 # Convention: 99 per cent.
 ALL_SPENT = 0.99
+#: What a linear regression has besides, other generalized linear models not.
+OF_REGRESSION = ("rsquared", "rsquared_adj", "mse_resid", "fvalue", "f_pvalue")
 
 
 class RRMGLMResults(MeanResults):
@@ -65,9 +68,16 @@ class RRMGLMResults(MeanResults):
         *("resid_anscombe", "resid_anscombe_scaled", "resid_anscombe_unscaled"),
     )
     _meaningless: ClassVar[dict[str, str]] = refused(
-        ratio="score_test llr llr_pvalue im_ratio",
+        ratio="score_test llr llr_pvalue im_ratio compare_lr_test",
         likelihood="llnull llf_scaled bic_deviance",
-        deviances="deviance null_deviance null pearson_chi2",
+        deviances=(
+            "deviance null_deviance null pearson_chi2 ssr ess centered_tss uncentered_tss "
+            "mse_model mse_total"
+        ),
+        f_test="compare_f_test compare_lm_test",
+        known_weights="HC0_se HC1_se HC2_se HC3_se cov_HC0 cov_HC1 cov_HC2 cov_HC3",
+        linear=f"{' '.join(OF_REGRESSION)} condition_number eigenvals wresid",
+        empirical="el_test conf_int_el",
         optimizer="fit_history method fit_options mle_retvals mle_settings set_null_options",
         pictures="plot_ceres_residuals get_diagnostic",
     )
@@ -77,6 +87,26 @@ class RRMGLMResults(MeanResults):
         self.family = model.family
 
     plot_fit = drawn(plotting.plot_fit)
+
+    def __getattr__(self, name: str) -> Any:
+        model = self.__dict__.get("model")
+        if name in OF_REGRESSION and model is not None and is_regression(model.family):
+            return self._of_regression(name)
+        return super().__getattr__(name)
+
+    @property
+    def _noise(self) -> float | None:  # type: ignore[override]
+        return self.scale if is_regression(self.family) else None
+
+    def _of_regression(self, name: str) -> float:
+        """Return what is that of a linear regression, such as those of `wls`."""
+        if name == "mse_resid":
+            return self.scale
+        if name.startswith("f"):
+            test = self._slopes_test()
+            return float(test.fvalue if name == "fvalue" else test.pvalue)
+        rsquared = self._explained_variance(self.weights * self.model.var_weights)
+        return rsquared if name == "rsquared" else self._adjusted(rsquared)
 
     def _by_family(self, name: str, mu: Array, scale: float) -> Array:
         """Return what a method of the family tells of each row at means and a dispersion, (n,)."""
@@ -307,3 +337,8 @@ def _of_family(*rows: Array, family: Any, name: str, scale: float) -> Array:
         family = copy.copy(family)
         family.n = trials
     return np.asarray(getattr(family, name)(endog, mu, var_weights=var_weights, scale=scale))
+
+
+def is_regression(family: Any) -> bool:
+    """Tell whether a family and its link are those of a linear regression."""
+    return isinstance(family, Gaussian) and isinstance(family.link, Identity)

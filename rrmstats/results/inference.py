@@ -20,7 +20,7 @@ COV_TYPES = ("sandwich", "cluster", "HAC", "bootstrap")
 #: What kinds of standard errors take in `cov_kwds`, besides the bootstrap.
 COV_KWDS = {"cluster": ("groups", "labels"), "HAC": ("maxlags", "number")}
 #: statsmodels' names of covariances for noise of any variance: the sandwich here.
-AS_SANDWICH = ("HC0", "HC1", "HC2", "HC3", "robust")
+AS_SANDWICH = ("hc0", "hc1", "hc2", "hc3", "robust")
 
 
 # Fraction of clean rows that are not flagged, where flags go by distances.
@@ -197,7 +197,7 @@ def checked_cov_type(
     """
     if cov_type is None:
         cov_type = "cluster" if grouped or "groups" in cov_kwds else "sandwich"
-    elif cov_type in AS_SANDWICH:
+    elif cov_type.lower() in AS_SANDWICH:
         cov_type = "sandwich"
     if grouped and cov_type not in ("cluster", "bootstrap"):
         raise ValueError(

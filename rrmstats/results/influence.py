@@ -26,6 +26,17 @@ class WeightedInfluence:
     exog: Array
     scale: float
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"no {name!r}: there are dfbetas, cooks_distance and summary_frame(); few_rows() of "
+            "the results fits without rows"
+        )
+
+    @property
+    def _res_looo(self) -> Any:
+        """Refuse fits without each row, which ignore `eps_bar`."""
+        return self.__getattr__("such fit")
+
     def _keep(self, results: Any, weights: Array, influence: Array, corrected: bool) -> None:
         """Keep results, the weights of their rows in the weighted fit, and influence functions.
 
@@ -117,9 +128,15 @@ class MeanInfluence(WeightedInfluence, GLMInfluence):
 
     def __init__(self, results: Any, influence: Array, corrected: bool) -> None:
         self.results, self.k_vars, self.scale = results, len(results.params), results.scale
+        self.k_params = self.k_vars
         self._keep(results, np.asarray(results.working_weights), influence, corrected)
         self.endog, self.cov_params = results.model.endog, np.asarray(results.cov_params())
         self.resid = np.asarray(results.resid_pearson) / np.sqrt(self.scale)
+
+    @property
+    def d_linpred_scaled(self) -> Array:
+        """Change of the linear predictor in units of its standard error, shape (n,)."""
+        return np.asarray(self.d_linpred / self.results.get_prediction().linpred_se)
 
     @property
     def d_fittedvalues_scaled(self) -> Array:

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 from statsmodels.regression._prediction import PredictionResults
-from statsmodels.stats.contrast import ContrastResults
 from statsmodels.stats.multitest import multipletests
 
 from rrmstats import plotting
@@ -126,11 +125,7 @@ class RRMOLSResults(LikelihoodResults):
         The weighted variance of the fitted values over its sum with the consistent variance of
         the noise: rows without weight count in neither. At eps_bar = 0 it is the usual one.
         """
-        fitted, weights = self.fittedvalues, self.weights
-        center = weights @ fitted if self.model.k_constant else 0.0
-        explained = float(weights @ (fitted - center) ** 2)
-        noise = self.scale * max(1 - self.rank / (self.wnobs * (1 - self.eps_hat)), 0.0)
-        return explained / (explained + noise) if explained + noise > 0 else 0.0
+        return self._explained_variance(self.weights)
 
     def _explained_share(self, endog: Array) -> float:
         """Return which share of the variance of responses the fit explains, rows by weight."""
@@ -142,8 +137,7 @@ class RRMOLSResults(LikelihoodResults):
     @property
     def rsquared_adj(self) -> float:
         """`rsquared`, adjusted for the number of parameters."""
-        free = self.nobs - self.model.k_constant
-        return 1 - (1 - self.rsquared) * free / self.df_resid
+        return self._adjusted(self.rsquared)
 
     @property
     def mse_resid(self) -> float:
@@ -176,10 +170,6 @@ class RRMOLSResults(LikelihoodResults):
     def f_pvalue(self) -> float:
         """P-value of `fvalue`."""
         return float(self._slopes_test().pvalue)
-
-    def _slopes_test(self) -> ContrastResults:
-        slopes = np.arange(len(self.params)) != self.model.data.const_idx
-        return self.wald_test(np.eye(len(self.params))[slopes], scalar=True, use_f=True)
 
     @property
     def condition_number(self) -> float:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import norm, t
+from statsmodels.base._prediction_inference import PredictionResultsMonotonic
 from statsmodels.discrete.discrete_margins import DiscreteMargins
 
 from rrmstats.core.block_array import blocked, row_map
@@ -23,12 +23,16 @@ from rrmstats.results.labels import NewRows, prediction_frame, side_by_side
 PREDICT = "average predict(), or use get_margeff() for effects"
 #: Names of means, standard errors and ends of intervals in a data frame.
 COLUMNS = ("mean", "mean_se", "mean_ci_lower", "mean_ci_upper")
+NO_RESIDUALS = dict.fromkeys(
+    ("resid_type", "use_glm_weights", "fit_kwargs"),
+    "residuals are those of the weighted fit; see resid_working and working_weights",
+)
 #: The mean as a function of the linear predictor, and its derivative.
 LinkFunctions = tuple[Callable[[Array], Array], Callable[[Array], Array]]
 
 
-class MeanPrediction:
-    """Predicted means of a generalized linear model, by the delta method.
+class MeanPrediction(PredictionResultsMonotonic):
+    """Predicted means of a generalized linear model; statsmodels' results, with labels.
 
     Parameters
     ----------
@@ -42,13 +46,17 @@ class MeanPrediction:
         Labels of the rows.
     columns : sequence of str, optional
         Names of means, standard errors and ends of intervals in a data frame.
+    noise : float, optional
+        Variance of single responses around their means, for intervals of these.
 
     Attributes
     ----------
     predicted, predicted_mean : ndarray, shape (m,)
         Means.
     se, se_mean : ndarray, shape (m,)
-        Their standard errors.
+        Their standard errors, by the delta method.
+    linpred, linpred_se : ndarray, shape (m,)
+        Linear predictors and their standard errors.
 
     Examples
     --------
@@ -69,26 +77,50 @@ class MeanPrediction:
         free: float,
         index: pd.Index | None,
         columns: Sequence[str] = COLUMNS,
+        noise: float | None = None,
     ) -> None:
-        self.linear, self.linear_se = linear, linear_se
-        self._inverse, self._free, self._index, self._columns = inverse, free, index, columns
-        self.predicted = self.predicted_mean = row_map(inverse, linear, tail=())
-        self.se = self.se_mean = np.abs(row_map(slope, linear, tail=())) * linear_se
+        se = np.abs(row_map(slope, linear, tail=())) * linear_se
+        super().__init__(
+            row_map(inverse, linear, tail=()),
+            se**2,
+            linear,
+            linear_se,
+            inverse,
+            slope,
+            *((None, "norm") if free == np.inf else (free, "t")),
+            index,
+        )
+        self.predicted_mean, self.se_mean = self.predicted, self.se
+        self._columns, self._noise = columns, noise
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
             f"no {name!r}: there are predicted, se, conf_int() and summary_frame()"
         )
 
-    def conf_int(self, alpha: float = 0.05, obs: bool = False) -> Array:
-        """Return intervals of the means, those of the linear predictor mapped, shape (m, 2).
+    @property
+    def se_obs(self) -> Array:
+        """Standard errors of single responses of a linear regression, shape (m,)."""
+        if self._noise is None:
+            raise NotImplementedError(
+                "these are means; for responses of good rows use get_distribution().interval()"
+            )
+        return np.sqrt(self.var_pred + self._noise)
+
+    def conf_int(
+        self, alpha: float = 0.05, obs: bool = False, *, method: str = "endpoint"
+    ) -> Array:
+        """Return intervals of the means, shape (m, 2).
 
         Parameters
         ----------
         alpha : float, optional
             One minus the level.
         obs : bool, optional
-            Intervals of responses, which are refused: use `get_distribution` of the results.
+            Intervals of responses, of linear regressions alone: others have `get_distribution`.
+        method : {"endpoint", "delta"}, optional
+            Whether intervals of the linear predictor are mapped, or those of the means are
+            symmetric.
 
         Examples
         --------
@@ -98,15 +130,15 @@ class MeanPrediction:
         >>> res.get_prediction().conf_int(alpha=0.1).shape
         (10, 2)
         """
-        if obs:
-            raise NotImplementedError(
-                "these are intervals of means; for responses of good rows use "
-                "get_distribution().interval()"
-            )
-        law = norm if self._free == np.inf else t(self._free)
-        reach = law.ppf(1 - alpha / 2) * self.linear_se
-        ends = side_by_side(self.linear - reach, self.linear + reach)
-        return row_map(_sorted, row_map(self._inverse, ends, tail=(2,)), tail=(2,))
+        if method not in ("endpoint", "delta"):
+            raise ValueError(f"method must be 'endpoint' or 'delta', got {method!r}")
+        quantile = self.dist.ppf(1 - alpha / 2, *self.dist_args)
+        if obs or method == "delta":
+            reach = quantile * (self.se_obs if obs else self.se)
+            return side_by_side(self.predicted - reach, self.predicted + reach)
+        reach = quantile * self.linpred_se
+        ends = side_by_side(self.linpred - reach, self.linpred + reach)
+        return row_map(_sorted, row_map(self.func, ends, tail=(2,)), tail=(2,))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return means, standard errors and intervals as a data frame.
@@ -121,7 +153,11 @@ class MeanPrediction:
         """
         ends = self.conf_int(alpha)
         values = (self.predicted, self.se, ends[:, 0], ends[:, 1])
-        return prediction_frame(dict(zip(self._columns, values, strict=True)), self._index)
+        table = dict(zip(self._columns, values, strict=True))
+        if self._noise is not None:
+            ends = self.conf_int(alpha, obs=True)
+            table |= {"obs_ci_lower": ends[:, 0], "obs_ci_upper": ends[:, 1]}
+        return prediction_frame(table, self.row_labels)
 
 
 class MeanResults(LikelihoodResults):
@@ -147,6 +183,10 @@ class MeanResults(LikelihoodResults):
 
     #: Log-likelihood of a constant mean, under the weights of the rows.
     _null_llf: float
+    #: Variance of single responses around their means, of linear regressions.
+    _noise: float | None = None
+
+    plot_added_variable = without(**NO_RESIDUALS)(LikelihoodResults.plot_added_variable)
 
     @property
     def prsquared(self) -> float:
@@ -161,6 +201,7 @@ class MeanResults(LikelihoodResults):
         """Degrees of freedom of intervals; infinite for normal ones."""
         return self.df_resid if self.use_t else np.inf
 
+    @without(y_values="probabilities of counts are those of predict_prob()")
     def predict(
         self, exog: NewRows = None, transform: bool = True, *args: Any, **kwargs: Any
     ) -> Any:
@@ -206,7 +247,11 @@ class MeanResults(LikelihoodResults):
                     f"{np.shape(values)}"
                 )
 
-    @without(average=PREDICT, agg_weights=PREDICT)
+    @without(
+        weights="responses to predict have weight one; see se_obs",
+        average=PREDICT,
+        agg_weights=PREDICT,
+    )
     def get_prediction(
         self,
         exog: NewRows = None,
@@ -242,10 +287,13 @@ class MeanResults(LikelihoodResults):
         >>> hbk = rrmstats.datasets.hbk.load_pandas().data
         >>> res = rrmstats.glm("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit()
         >>> res.get_prediction(hbk.head(2)).summary_frame().columns.tolist()
-        ['mean', 'mean_se', 'mean_ci_lower', 'mean_ci_upper']
+        ['mean', 'mean_se', 'mean_ci_lower', 'mean_ci_upper', 'obs_ci_lower', 'obs_ci_upper']
         """
         if which not in ("mean", "linear"):
-            raise ValueError(f"which must be 'mean' or 'linear', got {which!r}")
+            raise ValueError(
+                f"which must be 'mean' or 'linear', got {which!r}; get_distribution() has "
+                "probabilities and variances"
+            )
         exog, beside = as_pandas(exog), {name: as_values(each) for name, each in given.items()}
         self._check_rows(exog, **beside)
         rows, labels = self._rows_to_predict(exog, transform, row_labels)
@@ -255,9 +303,18 @@ class MeanResults(LikelihoodResults):
         spread = np.sqrt(np.einsum("ni,ij,nj->n", rows, self.cov_params_default, rows))
         same: LinkFunctions = (np.positive, np.ones_like)
         functions = self._link() if which == "mean" else same
-        return MeanPrediction(linear, spread, *functions, self._freedom, labels, self._columns)
+        return MeanPrediction(
+            linear, spread, *functions, self._freedom, labels, self._columns, self._noise
+        )
 
-    def get_margeff(self, at: str = "overall", method: str = "dydx", **kwargs: Any) -> Any:
+    def get_margeff(
+        self,
+        at: str = "overall",
+        method: str = "dydx",
+        atexog: Mapping[int, float] | None = None,
+        dummy: bool = False,
+        count: bool = False,
+    ) -> Any:
         """Return marginal effects; see statsmodels' `get_margeff`.
 
         Parameters
@@ -266,8 +323,10 @@ class MeanResults(LikelihoodResults):
             Where the effects are taken.
         method : str, optional
             Kind of effect.
-        **kwargs
-            `atexog`, `dummy` and `count` of statsmodels.
+        atexog : dict, optional
+            Values of predictors by their position.
+        dummy, count : bool, optional
+            Whether effects of 0/1 columns, and of counts, are those of a change by one.
 
         Returns
         -------
@@ -287,7 +346,7 @@ class MeanResults(LikelihoodResults):
                 "marginal effects with an offset or exposure are not available; compare predict() "
                 "at changed predictors"
             )
-        return DiscreteMargins(self, (at, method), kwargs)
+        return DiscreteMargins(self, (at, method, atexog, dummy, count), {})
 
     def get_influence(self, observed: bool = True) -> MeanInfluence:
         """Return leverages, studentized residuals, Cook's distances and deletion effects.
