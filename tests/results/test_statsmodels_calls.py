@@ -2,8 +2,8 @@
 
 Each is tried on statsmodels' own model first; what fails there does not count. Left out are
 functions of statsmodels that take nothing but its own results: `linear_rainbow`, `linear_reset`,
-and the sandwiches `cov_hac` and `cov_cluster`, in place of which `fit` has `cov_type`; further
-`model.weights`, which statsmodels writes on a model as it is fitted.
+`OLSInfluence`, in place of which results have `get_influence`, and the sandwiches `cov_hac` and
+`cov_cluster`, in place of which `fit` has `cov_type`.
 """
 
 import copy
@@ -412,7 +412,6 @@ acorr_breusch_godfrey(res, nlags=2)
 acorr_ljungbox(res.resid, lags=2)
 variance_inflation_factor(res.model.exog, 1)
 normal_ad(res.resid)
-OLSInfluence(res).summary_frame()
 GLMInfluence(res).summary_frame()
 MLEInfluence(res).summary_frame()
 recursive_olsresiduals(res)
