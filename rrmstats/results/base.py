@@ -767,7 +767,7 @@ class RRMResults(Units, LikelihoodModelResults):
         """
         _ = self.cov_params_default, self._trace, self.starts, self.steps_pvalue
         _ = self.explanation, self.explanations, self._bad_of_all, self.rival, self._rival_note
-        _ = self.model.endog_names, self.model.data.row_labels
+        _ = self.model.endog_names, self.model.exog_names, self.model.data.row_labels
         for name in ("_log_likelihood", "_extra_params"):  # of models that have a likelihood
             getattr(self, name, None)
         if self.first_step is not None:
