@@ -201,8 +201,9 @@ def _root(
     beta = scale / lambda: increasing and, without clusters of losses, concave, so that the
     steps from the left do not overshoot.
     """
-    scale = guess
-    if guess is None or not _are_near(guess, excess.max(axis=-1)):
+    if guess is not None and _are_near(guess, excess.max(axis=-1)):
+        scale = guess
+    else:
         scale = _typical_excess(excess, eps_bar)
     budget = -np.log1p(-eps_bar)
     tolerance = rtol * budget + 4e-15

@@ -997,7 +997,8 @@ def started(
     number = np.tile([NUMBER[kind] for kind in kinds], c)
     kinds_of = partial(_with_parts, number.tobytes())
     has, cluster = ~kinds_of((Part.NONE,)), kinds_of((Part.CLUSTER,))[:, :, None]
-    two, any_bad = cluster.all(axis=1, keepdims=True), has.any(axis=1)[:, None]
+    two, any_bad = cluster.all(axis=1, keepdims=True), has.any(axis=1, keepdims=True)
+    lines = np.asarray(kinds_of((Part.LINE,)).any(axis=1))
     around = kinds_of((Part.WIDE, Part.SCATTERED))
     each_share = share[which, None] * has / np.maximum(has.sum(axis=1, keepdims=True), 1)
     return Mixtures(
@@ -1009,7 +1010,7 @@ def started(
         df=np.full(len(which), np.inf),
         share=np.repeat(each_share[:, :, None], 2, axis=2),
         center=np.where(two, sides[which], cluster * middle[which, None]),
-        line=line[which] * kinds_of((Part.LINE,)).any(axis=1)[:, None, None],
+        line=line[which] * lines[:, None, None],
         size=np.where(around, spread[which, None], 1.0),
         near=near[which],
         far=far[which] & any_bad,

@@ -384,8 +384,9 @@ def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, b
 
     By Broyden's method, and by EM where its steps do not shrink.
     """
-    last, step, inverse = np.inf, np.zeros(0), np.zeros((0, 0))
-    before: Equations | None = None
+    last, before = np.inf, None
+    step: Array = np.zeros(0)
+    inverse: Array = np.zeros((0, 0))
     for _ in range(MAX_STEPS):
         here, change = Equations(rows, mixture, eps_bar), np.inf
         fresh = before is None or before.places != here.places

@@ -117,7 +117,9 @@ class ExplainedRows:
         """
         found = self
         value: Array | None = None
-        last, step, inverse = np.inf, np.zeros(0), np.zeros((0, 0))
+        last = np.inf
+        step: Array = np.zeros(0)
+        inverse: Array = np.zeros((0, 0))
         for _ in range(20):
             before, value = value, found.summed(attrgetter("value"))
             if before is None:
