@@ -239,7 +239,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
     @property
     def exog_names(self) -> list[str]:
         """Names of the parameters."""
-        return list(self.data.param_names or ())
+        return self.data.param_names
 
     def __repr__(self) -> str:
         groups = [] if self.group_labels is None else [f"{len(self.group_labels)} groups"]
