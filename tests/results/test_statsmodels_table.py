@@ -219,6 +219,24 @@ def test_predictions_of_labels_have_the_offset():
         res.get_prediction(average=True)
 
 
+def test_weighted_regressions_have_the_numbers_of_wls():
+    weights = 1.0 + np.arange(len(DATA)) % 2
+    theirs = smf.wls("y ~ x1 + C(g)", DATA, weights=weights).fit(cov_type="HC3", use_t=True)
+    res = rrmstats.wls("y ~ x1 + C(g)", DATA, 0, weights=weights).fit(use_t=True)
+    for name in ("rsquared", "rsquared_adj", "mse_resid", "fvalue"):
+        assert_allclose(getattr(res, name), getattr(theirs, name), rtol=1e-6)
+    expected = theirs.get_prediction(DATA[:3]).summary_frame()
+    assert_allclose(res.get_prediction(DATA[:3]).summary_frame()[expected.columns], expected)
+    with pytest.raises(Meaningless, match=r"see pseudo_rsquared\(\)"):
+        _ = fits("poisson")[2].rsquared
+
+
+@pytest.mark.filterwarnings("ignore:The share of bad rows is at the largest bound")
+def test_an_explanation_at_its_bound_is_told():
+    explanations = rrmstats.glm("y ~ x1 - 1", DATA).fit().explanations
+    assert explanations["chosen"].sum() == 1
+
+
 def test_dependent_columns_warn():
     data = DATA.assign(x3=DATA.x1 + DATA.x2)
     with pytest.warns(SingularMatrixWarning, match="rank 3 but 4 columns"):
