@@ -312,7 +312,7 @@ class AbsorbedTangent(TangentProblem):
         for problem in self.whole.settled_tangents(starts, spread):
             there = alone(given, problem.from_params(problem.at))
             own = replace(first, problem=problem, solution=there, decided=None)
-            explained = RegressionProblem.second_step(problem, own)
+            explained = cast(ExplainedAbsorbed, RegressionProblem.second_step(problem, own))
             found.append(cast(ExplainedAbsorbed, on_own_tangent(explained)))
         return replace(min(found, key=lambda each: each.bic), first=first)
 
