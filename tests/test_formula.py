@@ -137,5 +137,5 @@ def test_weights_of_the_variance(steps):
     assert_allclose(res.params, expected.params, rtol=1e-9)
     assert_allclose(res.bse, expected.bse, rtol=1e-9)
     assert_allclose([res.llf, res.scale], [expected.llf, expected.scale], rtol=1e-9)
-    with pytest.raises(TypeError, match=r"use wls\(\) or var_weights= of glm\(\)"):
+    with pytest.raises(TypeError, match=r"wls\(\) or var_weights= of glm\(\)"):
         RRMOLS.from_formula("y ~ x", data, weights=weights)

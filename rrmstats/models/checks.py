@@ -72,7 +72,7 @@ def check_kwargs(name: str, kwargs: dict[str, Any]) -> None:
     if "weights" in kwargs:
         raise TypeError(
             f"{name} takes no weights=; use freq_weights= for rows that count several times, and "
-            "glm(var_weights=) for rows of unequal noise, which of a linear regression is wls(). "
+            "wls() or var_weights= of glm() for rows of unequal noise. "
             "The weights of the results are those that the fit finds"
         )
     kwargs.pop("check_rank", None)  # what statsmodels' constructors take plays no part here

@@ -31,7 +31,7 @@ QUICK = {"n_starts": 5, "stability": False}
 CHANGING = {"initialize", "remove_data", "save", "load", "path", "report", "bootstrap"}
 CHANGING |= {"fit", "fit_regularized"}
 # What the results ask the model for, with arguments that no user has.
-INTERNAL = {"chosen", "results_of", "few_rows_of", "factors", "absorbed_problem"}
+INTERNAL = {"chosen", "results_of", "few_rows_of", "inference", "factors", "absorbed_problem"}
 
 ARGUMENTS = {
     "r_matrix": lambda res: np.eye(len(res.params))[:1],
