@@ -299,7 +299,7 @@ def plot_added_variable(
         weights = weights * model.freq_weights
     roots = np.sqrt(weights)
     x = model.exog[:, column]
-    x = x - others @ np.linalg.lstsq(roots[:, None] * others, roots * x)[0]
+    x = x - others @ np.linalg.lstsq(roots[:, None] * others, roots * x, rcond=None)[0]
     names = f"{model.exog_names[column]} | others", "response | others"
     return draw_term(results, ax, label, names, column, x)
 

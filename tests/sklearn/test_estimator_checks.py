@@ -20,12 +20,14 @@ ESTIMATORS = [
     RRMCovariance(),
     RRMDecomposition(),
     RRMOutlierDetector(),
+    RRMWrapper(Ridge(), cv=3, max_iter=4),
+    RRMWrapper(LogisticRegression(max_iter=1000), cv=3, max_iter=4),
+]
+OPTIONS = [
     RRMRegressor(0),
     RRMClassifier(penalty="l2"),
     RRMDecomposition(eps_bar=0),
     RRMDecomposition(None, eps_bar=0.1, whiten=True),
-    RRMWrapper(Ridge(), cv=3, max_iter=4),
-    RRMWrapper(LogisticRegression(max_iter=1000), cv=3, max_iter=4),
 ]
 
 
@@ -51,13 +53,23 @@ def expected_failures(estimator):
 
 
 # The checks fit as many parameters as rows, lines to the same two points, and rare labels.
-@pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
-@pytest.mark.filterwarnings("ignore:The fit changes with eps_bar")
-@pytest.mark.filterwarnings("ignore:The share of bad rows is at the largest bound")
-@pytest.mark.filterwarnings("ignore:X has .* too few for a robust covariance:UserWarning")
-@pytest.mark.filterwarnings("ignore:the first step did not converge")
-@pytest.mark.filterwarnings("ignore:from every start the weights leave out nearly all rows")
-@pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix for nan or inf:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter"),
+    pytest.mark.filterwarnings("ignore:The fit changes with eps_bar"),
+    pytest.mark.filterwarnings("ignore:The share of bad rows is at the largest bound"),
+    pytest.mark.filterwarnings("ignore:X has .* too few for a robust covariance:UserWarning"),
+    pytest.mark.filterwarnings("ignore:the first step did not converge"),
+    pytest.mark.filterwarnings("ignore:from every start the weights leave out nearly all rows"),
+    pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix for nan or inf:UserWarning"),
+]
+
+
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OPTIONS, expected_failed_checks=expected_failures)
+def test_estimator_with_options(estimator, check):
     check(estimator)
