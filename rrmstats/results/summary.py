@@ -127,8 +127,8 @@ def kish_text(results: RRMResults) -> str:
 
 
 def text_width(table: SimpleTable) -> int:
-    """Return the number of characters of the longest line of a table."""
-    return max(len(line) for line in table.as_text().split("\n"))
+    """Return the number of characters of the lines of a table, all of which are as long."""
+    return max(len(line) for line in table[-1].as_string("txt").split("\n"))
 
 
 def finished(summary: Summary, notes: list[str]) -> Summary:
