@@ -329,6 +329,10 @@ class ExplainedDistances:
 class UnstableWarning(ModelWarning):
     """A fit that a larger `eps_bar` changes by more than chance.
 
+    The bound is probably below the share of bad rows: leave `eps_bar` out, or set it to
+    `stability.differs_at` or above, and look at the rows in `stability.gained`. Where both fits are
+    plausible, report both.
+
     Examples
     --------
     >>> import warnings, rrmstats
@@ -358,7 +362,7 @@ class Stability:
     largest : float or None
         The largest bound at which explanations were compared; None where they were not.
     differs_at : float or None
-        The first bound at which another fit explains the rows better; None for a stable fit.
+        The first bound at which a term changes by more than chance; None for a stable fit.
     pvalue : float
         P-value of the largest difference, corrected for the number of terms.
     terms : tuple of str

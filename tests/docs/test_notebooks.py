@@ -91,6 +91,7 @@ def test_the_regression_report_finds_the_wrong_numbers(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Another explanation is about as good")
 def test_noisy_labels_are_found_where_there_is_no_doubt(monkeypatch):
     book = run("noisy_labels", monkeypatch)
     assert 0.35 < book["share_found"] < 1 and book["share_right"] > 0.9
@@ -120,6 +121,7 @@ def test_noisy_labels_are_found_where_there_is_no_doubt(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The fit changes with eps_bar")
 def test_outlier_maps_have_the_regions_that_they_name(monkeypatch):
     book = run("outlier_maps", monkeypatch)
     far, off = book["far"], book["off"]

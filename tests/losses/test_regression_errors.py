@@ -41,10 +41,12 @@ def test_intervals_cover(draw, eps_bar):
 
 @pytest.mark.slow
 def test_errors_for_constant_noise_are_too_small_where_it_changes():
+    """In two steps rows are weighted by their noise, so that errors for constant noise hold."""
     robust = covered(changing_noise, 200, 0.2, 30)
     constant = covered(changing_noise, 200, 0.2, 30, "nonrobust")
-    assert (constant < 0.85).all()
-    assert (robust > constant + 0.08).all()
+    assert constant[0] < 0.85
+    assert robust[0] > constant[0] + 0.08
+    assert constant[1] > 0.9
 
 
 def test_least_squares_has_the_usual_errors():

@@ -21,6 +21,7 @@ def alarms(n, k, eps_bar, runs, level=0.975):
 @pytest.mark.slow
 @pytest.mark.parametrize("eps_bar", [0.1, 0.25, 0.4])
 @pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
+@pytest.mark.filterwarnings("ignore:Another explanation is about as good")
 def test_few_rows_per_parameter(eps_bar):
     assert 0.01 < alarms(30, 7, eps_bar, 40)[1] < 0.05
 

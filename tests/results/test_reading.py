@@ -63,8 +63,9 @@ def without_searches(monkeypatch, fitted):
         monkeypatch.setattr(name, refuse)
     monkeypatch.setattr(Descent, "run", refuse)
     monkeypatch.setattr(LinearProblem, "weighted_fit", refuse)
-    # a search of the model's own, which a picture asks it for
+    # a search and a fit of the model's own, which pictures ask it for
     monkeypatch.setattr(DesignedModel, "design_distances", lambda self: None)
+    monkeypatch.setattr(DesignedModel, "classical_params", lambda self: np.zeros(2))
 
 
 def argument_free(member):
