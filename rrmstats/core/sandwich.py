@@ -124,7 +124,14 @@ def wald_pvalue(difference: Array, variance: Array) -> float:
     difference : ndarray, shape (k,)
     variance : ndarray, shape (k, k)
         Its covariance, of any rank.
+
+    Returns
+    -------
+    float
+        NaN where the covariance is not known.
     """
+    if not np.isfinite(variance).all():
+        return np.nan
     statistic = difference @ np.linalg.pinv(variance, hermitian=True) @ difference
     return float(chi2.sf(statistic, np.linalg.matrix_rank(variance, hermitian=True)))
 

@@ -142,6 +142,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name, reason in {**REFUSED, **cls._refusals}.items():
+            if name in vars(cls):
+                continue
             owner = next((kind for kind in cls.__mro__ if name in vars(kind)), object)
             if name in cls._refusals or owner.__module__.startswith("statsmodels"):
                 setattr(cls, name, _refusal(name, reason))
@@ -173,6 +175,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
 
         def __getattr__(self, name: str) -> Any:
             """Raise for what statsmodels' `fit` writes on a model, and for what there is not."""
+            if name.startswith("_") or hasattr(type(self), name):  # a property raised it
+                return object.__getattribute__(self, name)
             raise AttributeError(
                 f"{type(self).__name__} has no {name!r}: fit() writes nothing on the model, see "
                 "the results that it returns"
@@ -1008,7 +1012,8 @@ def same_signature(source: Callable[..., Any], *without: str) -> Callable[[Metho
         hidden = {*without, *(parameter.name for parameter in named)}
         named += [p for name, p in signature(source).parameters.items() if name not in hidden]
         named.sort(key=lambda parameter: parameter.kind)
-        function.__signature__ = Signature(named)  # type: ignore[attr-defined]  # what help reads
+        shown_as = Signature(named, return_annotation=signature(function).return_annotation)
+        function.__signature__ = shown_as  # type: ignore[attr-defined]  # what help reads
         return function
 
     return shown

@@ -137,7 +137,7 @@ class RRMGLM(RegularizedModel, DesignedModel[GeneralizedProblem, RRMGLMResults],
         return row_map(self.family.link.inverse, rows @ params + offset, tail=())
 
     @property
-    def fitted_offset(self) -> Array | float:  # type: ignore[override]  # likewise
+    def fitted_offset(self) -> Array | float:  # type: ignore[override]  # found when asked for
         """What is added to the linear predictors of the rows of the fit."""
         return self._offset_exposure
 

@@ -135,7 +135,7 @@ class RRMLogit(RegularizedModel, DesignedModel[ClassificationProblem, RRMLogitRe
         return expit(rows @ params + offset)
 
     @property
-    def fitted_offset(self) -> Array | float:  # type: ignore[override]  # likewise
+    def fitted_offset(self) -> Array | float:  # type: ignore[override]  # found when asked for
         """What is added to the linear predictors of the rows of the fit."""
         return getattr(self, "offset", 0.0)
 

@@ -285,7 +285,10 @@ class PartitionedRows:
             ]
             return array.concatenate(pieces)
         frame = require("dask.dataframe", "dask")
-        return frame.from_delayed(parts, divisions=self.divisions)
+        labels = self.labels_at(np.zeros(1, int))
+        assert labels is not None
+        meta = _as_frame(np.empty((0, *values.shape[1:]), values.dtype), labels[:0], columns)
+        return frame.from_delayed(parts, meta=meta, divisions=self.divisions)
 
 
 def _block_values(node: Any, columns: Sequence[str] | None, labels: bool, leaves: Leaves) -> Any:

@@ -69,7 +69,7 @@ class RRMAbsorbedResults(RRMOLSResults):
         """Share of the variance of the good responses that predictors and effects explain."""
         return self._explained_share(self._raw[:, 0])
 
-    @property
+    @cached_property
     def rsquared_within(self) -> float:
         """Share of the variance within levels that the predictors explain."""
         return self._explained_share(self.model.endog)

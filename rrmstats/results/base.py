@@ -504,7 +504,7 @@ class RRMResults(Units, LikelihoodModelResults):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name, reason in cls._meaningless.items():
-            if hasattr(cls, name) and name not in HIDDEN:  # `__getattr__` says why
+            if hasattr(cls, name) and name not in {*HIDDEN, *vars(cls)}:  # `__getattr__` says why
                 setattr(cls, name, property(_refused, doc=f"Refuse: {reason}."))
         cls._wrapper = wrapper_of(cls)
 
@@ -768,8 +768,8 @@ class RRMResults(Units, LikelihoodModelResults):
         _ = self.cov_params_default, self._trace, self.starts, self.steps_pvalue
         _ = self.explanation, self.explanations, self._bad_of_all, self.rival, self._rival_note
         _ = self.model.endog_names, self.model.exog_names, self.model.data.row_labels
-        for name in ("_log_likelihood", "_extra_params"):  # of models that have a likelihood
-            getattr(self, name, None)
+        for name in ("_log_likelihood", "_extra_params", "rsquared_within", "n_effects"):
+            getattr(self, name, None)  # of models that have it
         if self.first_step is not None:
             self.first_step.remove_data()
         super().remove_data()

@@ -330,8 +330,8 @@ class UnstableWarning(ModelWarning):
     """A fit that a larger `eps_bar` changes by more than chance.
 
     The bound is probably below the share of bad rows: leave `eps_bar` out, or set it to
-    `stability.differs_at` or above, and look at the rows in `stability.gained`. Where both fits are
-    plausible, report both.
+    `stability.differs_at` or above, and look at the rows in `stability.gained`. Where both fits
+    are plausible, report both.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from rrmstats.core.block_array import blocked, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas
 from rrmstats.losses.generalized import GeneralizedEstimate
-from rrmstats.results.base import drawn, refused, standardized
+from rrmstats.results.base import NEEDS_DATA, DataRemoved, drawn, refused, standardized
 from rrmstats.results.explanations import AT_BOUND, BY_FAMILY, Wording, separated_note
 from rrmstats.results.labels import NewRows
 from rrmstats.results.means import LinkFunctions, MeanResults
@@ -105,6 +105,8 @@ class RRMGLMResults(MeanResults):
         if name.startswith("f"):
             test = self._slopes_test()
             return float(test.fvalue if name == "fvalue" else test.pvalue)
+        if self._without_data:
+            raise DataRemoved(f"{name} {NEEDS_DATA}")
         rsquared = self._explained_variance(self.weights * self.model.var_weights)
         return rsquared if name == "rsquared" else self._adjusted(rsquared)
 

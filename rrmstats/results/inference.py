@@ -197,7 +197,7 @@ def checked_cov_type(
     """
     if cov_type is None:
         cov_type = "cluster" if grouped or "groups" in cov_kwds else "sandwich"
-    elif cov_type.lower() in AS_SANDWICH:
+    elif str(cov_type).lower() in AS_SANDWICH:
         cov_type = "sandwich"
     if grouped and cov_type not in ("cluster", "bootstrap"):
         raise ValueError(

@@ -14,6 +14,11 @@ from rrmstats.core.design import hat_values
 from rrmstats.core.entropy import Array
 from rrmstats.results.base import standardized
 
+INSTEAD = (
+    "there are dfbetas, cooks_distance and summary_frame(); few_rows() of the results fits "
+    "without rows"
+)
+
 
 class WeightedInfluence:
     """Measures of rows whose weights are estimated.
@@ -27,15 +32,12 @@ class WeightedInfluence:
     scale: float
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(
-            f"no {name!r}: there are dfbetas, cooks_distance and summary_frame(); few_rows() of "
-            "the results fits without rows"
-        )
+        raise AttributeError(f"no {name!r}: {INSTEAD}")
 
     @property
     def _res_looo(self) -> Any:
         """Refuse fits without each row, which ignore `eps_bar`."""
-        return self.__getattr__("such fit")
+        raise NotImplementedError(f"no fits without each row: {INSTEAD}")
 
     def _keep(self, results: Any, weights: Array, influence: Array, corrected: bool) -> None:
         """Keep results, the weights of their rows in the weighted fit, and influence functions.
