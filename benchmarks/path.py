@@ -25,6 +25,7 @@ from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 from rrmstats.core.path import solution_path
 from rrmstats.core.search import global_minimum
 from rrmstats.core.setting import Setting
+from rrmstats.core.steps import largest_bound
 from rrmstats.models.base import RRMModel, default_grid
 
 # Excess of a risk, relative to that of a cold fit, that counts as a miss, or as lower.
@@ -112,7 +113,7 @@ def excesses(model: RRMModel) -> np.ndarray:
         model.with_eps_bar(0.5).problem(),
         Setting(eps_bar=0.0, freq_weights=model.freq_weights),
     )
-    grid = default_grid(problem.n_params, problem.n_obs)[1:]
+    grid = default_grid(largest_bound(problem, problem.n_obs))[1:]
     cold = [global_minimum(problem, replace(setting, eps_bar=e)).risk for e in grid]
     found = [solution.risk for solution in solution_path(problem, setting, grid).solutions]
     pairs = zip(found, cold, strict=True)
