@@ -78,8 +78,8 @@ MUTANTS = (
     ),
     Mutant(
         "core/sandwich.py",
-        "(count / (count - 1))",
-        "(count / (count + 1))",
+        "(min(counts) / (min(counts) - 1))",
+        "(min(counts) / (min(counts) + 1))",
         "results/test_standard_errors.py::test_clusters_of_one_row",
     ),
     Mutant(
