@@ -10,7 +10,7 @@ from replication.samples import (
 )
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 from rrmstats.core import minimize
-from rrmstats.core.sandwich import influence_covariance, minimum_influence
+from rrmstats.core.sandwich import influence_covariance, minimum_influence, wald_pvalue
 
 
 def vector(problem, theta):
@@ -103,3 +103,8 @@ def test_the_covariance_is_that_of_the_stacked_equations(name):
     assert_allclose(
         influence_covariance(joint, None, len(g)), stacked[: k + 1, : k + 1], rtol=1e-4
     )
+
+
+def test_a_difference_without_errors_has_no_p_value():
+    variance = np.pad(np.eye(2), (0, 1), constant_values=np.nan)
+    assert np.isnan(wald_pvalue(np.ones(3), variance))

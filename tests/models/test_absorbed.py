@@ -219,3 +219,9 @@ def test_rows_far_out_may_be_bad_where_none_of_a_sample_is():
         y[:3] = -30 * np.sign(x[:3])
         res = RRMOLS(y, x[:, None], 0.3).fit(stability=False)
         assert res.prob_bad[:3].min() > 0.99
+
+
+def test_summaries_survive_without_data():
+    res, again = (feols("y ~ x | firm", panel(np.random.default_rng(4), 30, 6)) for _ in range(2))
+    res.remove_data()
+    assert f"{again.rsquared_within:.4f}" in res.summary().as_text()

@@ -13,6 +13,7 @@ import rrmstats
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")
+callbacks = pytest.importorskip("dask.callbacks")
 
 RTOL = 1e-8
 FORMULA = "y ~ x1 + x2 + C(g)"
@@ -261,3 +262,10 @@ def test_small_data_come_to_memory_and_rows_come_back_as_dask(frame, parts):
     ]
     assert_allclose(clustered[0].bse, clustered[1].bse, rtol=1e-10)
     assert len(model.path([0.1, 0.2], steps=1)) == 2
+
+
+def test_attributes_of_rows_are_lazy(parts):
+    found, computed = MODELS["ols"](parts, persist=False).fit(steps=1, stability=False), []
+    with callbacks.Callback(start=computed.append):
+        _ = found.weights, found.resid
+    assert computed == []

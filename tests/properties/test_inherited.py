@@ -167,3 +167,21 @@ def test_distributions_of_a_family_with_a_dispersion():
         res.model.get_distribution(res.params)
     law = res.model.get_distribution(res.params, res.scale)
     np.testing.assert_allclose(law.mean(), res.fittedvalues)
+
+
+def test_a_subclass_keeps_its_own_methods():
+    class Own(rrmstats.RRMCov):
+        def predict(self):
+            return "mine"
+
+    assert Own(EXOG[["x", "z"]], 0.2).predict() == "mine"
+
+
+def test_errors_within_properties_are_seen():
+    class Own(rrmstats.RRMOLS):
+        @property
+        def broken(self):
+            return self.data.not_there
+
+    with pytest.raises(AttributeError, match="not_there"):
+        _ = Own(Y, EXOG, 0.2).broken
